@@ -36,7 +36,11 @@ def texts(request: pytest.FixtureRequest, recording: Callable[[str], Path], monk
         found[f"{number}h"] = FIRST + "".join(batches[: half * 3 // 2])
         facts = re.match(r"baseOffset: (\d+) .* position: (\d+) ", batches[half])
         assert facts is not None
-        rest = re.sub(r"(?<= position: )\d+", lambda one: str(int(one[0]) - int(facts[2])), "".join(batches[half:]))
+        begin = int(facts[2])
+        rest = "".join(
+            re.sub(r"(?<= position: )\d+", str(int(one.split(" position: ")[1].split()[0]) - begin), one, count=1)
+            for one in batches[half:]
+        )
         found[f"{number}s"] = f"Dumping {int(facts[1]):020}.log\nLog starting offset: {facts[1]}\n{rest}"
     return found
 
