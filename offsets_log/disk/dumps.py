@@ -64,7 +64,10 @@ class Dumps:
     def _read(self, shown: str, buffer: Buffer, format_name: str) -> None:
         from offsets_log.dumps.formats import build_segments
 
-        built = build_segments(shown, buffer, format_name, Growing)
+        try:
+            built = build_segments(shown, buffer, format_name, Growing)
+        except InputError as error:
+            raise error.at(file=shown) from None
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]

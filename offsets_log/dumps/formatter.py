@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -24,12 +25,14 @@ from offsets_log.dumps.formatter_text import Entry, iter_parts
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, header
 from offsets_log.dumps.untold import CONSEQUENCE, is_commit, untold_batch
-from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
+from offsets_log.errors import CorruptRecordError, Damage, InputError, OffsetsLogError, UnsupportedError
 from offsets_log.log_format.partition_log import OF_GROUPS, UNRECORDED_GROUPS
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record, record_type_of
+from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.words import counted
 
@@ -80,6 +83,13 @@ OFFSETS_ALONE = Remark(
     "group is that has offsets here, and no record of its own, is unknown (null)"
 )
 
+OTHER_TOPICS = {
+    frozenset(field.json_name for field in row.key.fields): topic
+    for topic, rows in STATE_RECORD_TYPES.items()
+    for row in rows.values()
+}
+"""Fields of a key in JSON → the topic that has such keys, which has a formatter of its own (KAFKA-17633)."""
+
 Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
@@ -93,13 +103,20 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
     yield REMARK
     records: list[_Printed] = []
     types_in_json: set[int] = set()
+    of_others: Counter[str] = Counter()
+    is_damaged = False
     for line, item in iter_parts(bytes(buffer).decode(errors="replace")):
         if isinstance(item, Damage | Remark):
+            is_damaged |= isinstance(item, Damage)
             yield item
+            continue
+        if (topic := _other_topic(item)) is not None:
+            of_others[topic] += 1
             continue
         try:
             key, value, missing_columns = _told(item)
         except OffsetsLogError as error:
+            is_damaged = True
             yield Damage(error.at(position=line), json.dumps(item, default=str).encode(errors="replace"))
             if not isinstance(error, UnknownFields):
                 continue
@@ -108,6 +125,7 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
             types_in_json.add(record_type_of(key) or 0)
         record = Record(offset=len(records), position=line, key=key, value=value)
         records.append(_Printed(record, missing_columns, isinstance(item, Entry) and item.is_doubtful))
+    yield from _told_of_others(of_others, is_alone=not records and not is_damaged)
     yield from _batches(records)
     if max(types_in_json, default=None) == GROUP_METADATA:
         yield CLASSIC_ALONE
@@ -163,6 +181,24 @@ def _batches(records: list[_Printed]) -> Iterator[SourcePiece]:
             "formatter prints offsets and another groups, and nothing tells which of these came first"
         )
         yield Damage(NotTold(f"{words}, {CONSEQUENCE}", position=first), b"")
+
+
+def _other_topic(item: dict[str, Any] | Entry) -> str | None:
+    """Return the topic that an object is of, where its key is none of a group coordinator's."""
+    key = None if isinstance(item, Entry) else item.get("key")
+    data = key.get("data") if isinstance(key, dict) else None
+    return OTHER_TOPICS.get(frozenset(data)) if isinstance(data, dict) else None
+
+
+def _told_of_others(found: Counter[str], *, is_alone: bool) -> Iterator[Remark]:
+    """Yield what is left out of each other topic. Raises InputError if nothing else is in the text."""
+    for topic, count in found.items():
+        if is_alone:
+            raise InputError(
+                f"this is another topic, {topic}: no group coordinator wrote its records. Print {OFFSETS_TOPIC} with "
+                "Kafka's formatters of offsets and of groups"
+            )
+        yield Remark(f"{counted(count, 'object is', 'objects are')} left out, of another topic: {topic}")
 
 
 def _told(item: dict[str, Any] | Entry) -> Told:

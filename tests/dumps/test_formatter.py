@@ -244,3 +244,24 @@ def test_a_rescue_of_both_texts_together(tmp_path: Path) -> None:
     result = run("rescue", "--to", tmp_path / "to", "-", stdin=b"".join(map(captured, names)))
     assert result.exit_code in (0, 3), result.stderr
     assert "groups of which nothing tells whether consumers are running" in (tmp_path / "to/README.txt").read_text()
+
+
+STATE_KEYS = {
+    "__share_group_state": {"groupId": "s", "topicId": "Uj5wn_FqTXirEASvVZRY1w", "partition": 0},
+    "__transaction_state": {"transactionalId": "t"},
+}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("value", [None, {"version": 0, "data": {"leaderEpoch": 0}}])
+@pytest.mark.parametrize("topic", STATE_KEYS)
+@pytest.mark.parametrize("name", ["type", "version"])
+def test_objects_of_other_topics_are_said_to_be_theirs(topic: str, name: str, value: object, number: int) -> None:
+    """The formatters of share groups' states and of transactions (KAFKA-17633) print the same form."""
+    other = json.dumps({"key": {name: number, "data": STATE_KEYS[topic]}, "value": value}).encode()
+    alone = run("compact", "-", stdin=other * 2)
+    assert (alone.exit_code, f"this is another topic, {topic}: no group" in alone.stderr) == (1, True)
+    beside = run("compact", "-", stdin=other + of_both("a", "a") + other)
+    assert (beside.exit_code, beside.stderr.count(f"2 objects are left out, of another topic: {topic}")) == (0, 1)
+    assert beside.stdout == run("compact", "-", stdin=of_both("a", "a")).stdout
+    assert run("compact", "-", stdin=other + b'{"key":{"type":1').exit_code == 3
