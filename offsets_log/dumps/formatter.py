@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from offsets_log.dumps.dump_log_text import NotTold
@@ -129,6 +129,11 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
     yield from _batches(records)
     if max(types_in_json, default=None) == GROUP_METADATA:
         yield CLASSIC_ALONE
+    yield from _untold(records)
+
+
+def _untold(records: Sequence[_Printed]) -> Iterator[SourcePiece]:
+    """Yield what a text with the records of one formatter, or of both, does not tell."""
     with_offsets = {printed.group for printed in records if printed.is_offset}
     with_records = {printed.group for printed in records if not printed.is_offset}
     if not with_records:
