@@ -25,11 +25,8 @@ from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata
 from offsets_log.words import DAY_MS
 
 NEEDED_COLUMNS = frozenset(
-    {
-        "commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state",
-        OUTCOMES, UNRECORDED_GROUPS,
-    }
-)  # fmt: skip
+    {"commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state", OUTCOMES}
+) | {UNRECORDED_GROUPS}
 """Columns that expiry depends on; it cannot be computed for a log whose source lacks one of them."""
 
 COMMIT_TIMESTAMP = "commit_timestamp"
