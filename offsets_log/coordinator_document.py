@@ -120,7 +120,7 @@ class Memory:
                         self.profile,
                         self.names,
                         part.log.offsets_partition,
-                        part.state.missing_columns,
+                        part.state.missing_columns_of(group),
                         expand=expand,
                     )
                     for part in self.parts

@@ -181,10 +181,17 @@ class ByRecords:
         assert of_source is not None
         sides = whole(source), whole(target)
         source_end = (of_source.is_short and of_source.high_watermark) or 0
+        reached = max(of_source.log_end_offset, source_end)
+        if (last := max(committed)) > reached and not of_source.is_clean:
+            self._asking.doubt(
+                f"the source's copy of {source.topic}-{source.partition} ends at offset {reached}, and a group has "
+                f"committed {last}: records may be missing at its end, and others be taken for them, so offsets of it "
+                "may only be known as at least"
+            )
         is_compacted = self._source.policies(source.topic) == COMPACTED
         return Aligned(
-            *sides, committed, ends.log_start_offset, ends.log_end_offset, is_same_count, source_end, is_compacted,
-            self._reading,
+            *sides, committed, ends.log_start_offset, ends.log_end_offset, is_same_count, source_end,
+            of_source.is_clean, is_compacted, self._reading,
         )  # fmt: skip
 
     @staticmethod

@@ -64,7 +64,10 @@ class Dumps:
     def _read(self, shown: str, buffer: Buffer, format_name: str) -> None:
         from offsets_log.dumps.formats import build_segments
 
-        built = build_segments(shown, buffer, format_name, Growing)
+        try:
+            built = build_segments(shown, buffer, format_name, Growing)
+        except InputError as error:
+            raise error.at(file=shown) from None
         logs = built.logs()
         self.damages += built.damages
         self.notes += [f"{shown}: {words}" for words in built.remarks]
@@ -99,10 +102,5 @@ class Dumps:
 
 def _goes_with(log: PartitionLog, other: PartitionLog) -> bool:
     bases = {segment.base_offset for segment in other.segments}
-    (segment,) = log.segments
-    return (
-        log.offsets_partition == other.offsets_partition
-        and segment.base_offset is not None
-        and None not in bases
-        and segment.base_offset not in bases
-    )
+    own = {segment.base_offset for segment in log.segments}
+    return log.offsets_partition == other.offsets_partition and None not in bases | own and not bases & own

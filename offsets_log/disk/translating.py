@@ -103,6 +103,7 @@ class Aligned(Question[Alignment]):
     target_end: int
     is_same_count: bool
     source_end: int
+    is_end_told: bool
     is_compacted: bool
     reading: RowReading
 
@@ -118,6 +119,7 @@ class Aligned(Question[Alignment]):
             ahead,
             self.is_same_count,
             self.source_end,
+            self.is_end_told,
             self.is_compacted,
         )
         return align(pair, self.committed)

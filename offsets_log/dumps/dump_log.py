@@ -57,9 +57,8 @@ from offsets_log.dumps.source import (
     damaged_line,
     header,
     iter_placed_lines,
-    place_of,
 )
-from offsets_log.dumps.untold import Lineless, Parts
+from offsets_log.dumps.untold import Files, Lineless, Parts
 from offsets_log.errors import CorruptBatchError, CorruptRecordError, Damage, OffsetsLogError
 from offsets_log.log_format.control_record import UNTOLD, ControlRecord, control_record
 from offsets_log.log_format.partition_log import BYTES, OUTCOMES
@@ -196,6 +195,7 @@ class _Reader:
         self.place: SegmentPlace | None = SegmentPlace()
         self.batch: _Open | None = None
         self.is_named = False
+        self.files = Files()
         self.parts = Parts()
         self.lineless = Lineless()
         self.positions = Positions()
@@ -208,7 +208,7 @@ class _Reader:
         if found := FILE_LINE.match(first):
             yield from self.end()
             yield from self.positions.missing()
-            self.place, self.is_named = place_of(found["file"].strip()), True
+            self.place, self.is_named = self.files.place_of(line, found["file"].strip()), True
             self.positions.file = self.place.file if self.place is not None else ""
             if self.place is None:
                 yield Remark(f"left out, as it is of another topic: {found['file'].strip()}")

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from offsets_log.dumps.dump_log_text import NotTold
@@ -24,11 +25,14 @@ from offsets_log.dumps.formatter_text import Entry, iter_parts
 from offsets_log.dumps.kafka_json import UnknownFields, record_bytes
 from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, SourcePiece, Untold, header
 from offsets_log.dumps.untold import CONSEQUENCE, is_commit, untold_batch
-from offsets_log.errors import CorruptRecordError, Damage, OffsetsLogError, UnsupportedError
+from offsets_log.errors import CorruptRecordError, Damage, InputError, OffsetsLogError, UnsupportedError
+from offsets_log.log_format.partition_log import OF_GROUPS, UNRECORDED_GROUPS
 from offsets_log.log_format.record import Record
 from offsets_log.log_format.segment import Buffer
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, Embedded, encode_embedded
+from offsets_log.messages.internal_topics import OFFSETS_TOPIC
 from offsets_log.messages.registry import CoordinatorRecord, encode_coordinator_record, record_type_of
+from offsets_log.messages.state_topics import STATE_RECORD_TYPES
 from offsets_log.replay.groups import GROUP_METADATA
 from offsets_log.words import counted
 
@@ -60,13 +64,6 @@ UNTOLD_OF_GROUPS = UNTOLD | {
     "protocol", "assignment", "value_version", "currentStateTimestamp", "subscription",
 }  # fmt: skip
 UNTOLD_UP_TO_0_10 = UNTOLD_OF_GROUPS | {"generation", "rebalance_timeout_ms", "rebalanceTimeout"}
-UNTOLD_WITHOUT_GROUPS = frozenset(
-    {
-        "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
-        "current_state_timestamp_ms", "topology_epoch", "topology", "members",
-    }
-)  # fmt: skip
-"""Columns that the formatter of offsets leaves out: everything about groups."""
 UNTOLD_WITHOUT_OFFSETS = frozenset({"committed_offset"})
 """Columns that the formatters of groups leave out."""
 
@@ -81,6 +78,18 @@ CLASSIC_ALONE = Remark(
 )
 """KAFKA-18201."""
 
+OFFSETS_ALONE = Remark(
+    "one formatter prints offsets and another groups, and these may have printed other stretches of the topic: what a "
+    "group is that has offsets here, and no record of its own, is unknown (null)"
+)
+
+OTHER_TOPICS = {
+    frozenset(field.json_name for field in row.key.fields): topic
+    for topic, rows in STATE_RECORD_TYPES.items()
+    for row in rows.values()
+}
+"""Fields of a key in JSON → the topic that has such keys, which has a formatter of its own (KAFKA-17633)."""
+
 Told = tuple[bytes, bytes | None, frozenset[str]]
 
 
@@ -94,13 +103,20 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
     yield REMARK
     records: list[_Printed] = []
     types_in_json: set[int] = set()
+    of_others: Counter[str] = Counter()
+    is_damaged = False
     for line, item in iter_parts(bytes(buffer).decode(errors="replace")):
         if isinstance(item, Damage | Remark):
+            is_damaged |= isinstance(item, Damage)
             yield item
+            continue
+        if (topic := _other_topic(item)) is not None:
+            of_others[topic] += 1
             continue
         try:
             key, value, missing_columns = _told(item)
         except OffsetsLogError as error:
+            is_damaged = True
             yield Damage(error.at(position=line), json.dumps(item, default=str).encode(errors="replace"))
             if not isinstance(error, UnknownFields):
                 continue
@@ -109,13 +125,23 @@ def read(buffer: Buffer) -> Iterator[SourcePiece]:
             types_in_json.add(record_type_of(key) or 0)
         record = Record(offset=len(records), position=line, key=key, value=value)
         records.append(_Printed(record, missing_columns, isinstance(item, Entry) and item.is_doubtful))
+    yield from _told_of_others(of_others, is_alone=not records and not is_damaged)
     yield from _batches(records)
     if max(types_in_json, default=None) == GROUP_METADATA:
         yield CLASSIC_ALONE
-    kinds = {printed.is_offset for printed in records}
-    if False not in kinds:
-        yield Untold(SegmentPlace(), UNTOLD_WITHOUT_GROUPS)
-    if True not in kinds:
+    yield from _untold(records)
+
+
+def _untold(records: Sequence[_Printed]) -> Iterator[SourcePiece]:
+    """Yield what a text with the records of one formatter, or of both, does not tell."""
+    with_offsets = {printed.group for printed in records if printed.is_offset}
+    with_records = {printed.group for printed in records if not printed.is_offset}
+    if not with_records:
+        yield Untold(SegmentPlace(), OF_GROUPS)
+    elif with_offsets - with_records:
+        yield OFFSETS_ALONE
+        yield Untold(SegmentPlace(), frozenset({UNRECORDED_GROUPS}))
+    if not with_offsets:
         yield Untold(SegmentPlace(), UNTOLD_WITHOUT_OFFSETS)
 
 
@@ -160,6 +186,24 @@ def _batches(records: list[_Printed]) -> Iterator[SourcePiece]:
             "formatter prints offsets and another groups, and nothing tells which of these came first"
         )
         yield Damage(NotTold(f"{words}, {CONSEQUENCE}", position=first), b"")
+
+
+def _other_topic(item: dict[str, Any] | Entry) -> str | None:
+    """Return the topic that an object is of, where its key is none of a group coordinator's."""
+    key = None if isinstance(item, Entry) else item.get("key")
+    data = key.get("data") if isinstance(key, dict) else None
+    return OTHER_TOPICS.get(frozenset(data)) if isinstance(data, dict) else None
+
+
+def _told_of_others(found: Counter[str], *, is_alone: bool) -> Iterator[Remark]:
+    """Yield what is left out of each other topic. Raises InputError if nothing else is in the text."""
+    for topic, count in found.items():
+        if is_alone:
+            raise InputError(
+                f"this is another topic, {topic}: no group coordinator wrote its records. Print {OFFSETS_TOPIC} with "
+                "Kafka's formatters of offsets and of groups"
+            )
+        yield Remark(f"{counted(count, 'object is', 'objects are')} left out, of another topic: {topic}")
 
 
 def _told(item: dict[str, Any] | Entry) -> Told:

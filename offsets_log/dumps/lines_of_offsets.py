@@ -38,13 +38,16 @@ class InMemory:
 class LinesOfOffsets(Mapping[int, int]):
     """Record offset → line of a source, kept as pairs of numbers; binary search is used while offsets ascend.
 
+    Attributes:
+        last: the last offset as far as they ascend; None without one.
+
     Args:
         store: holds pairs of int64, see `SegmentPiece`.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._last: int | None = None
+        self.last: int | None = None
         self._rises = True
         self._count = 0
         self._pairs: memoryview | None = None
@@ -53,9 +56,9 @@ class LinesOfOffsets(Mapping[int, int]):
         """Append pairs."""
         offsets = memoryview(pairs).cast("q")[::2]
         if self._rises and len(offsets):
-            told = [*offsets] if self._last is None else [self._last, *offsets]
+            told = [*offsets] if self.last is None else [self.last, *offsets]
             self._rises = all(one <= other for one, other in pairwise(told))
-            self._last = told[-1]
+            self.last = told[-1]
         self._count += len(offsets)
         self._store.append(pairs)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from offsets_log.dumps.dump_log_text import LeftOut
@@ -28,15 +28,20 @@ CHOSEN = "its rows may have been chosen"
 """Why nothing is reported missing around rows of `records`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Growing:
-    """A segment that is being written."""
+    """A segment that is being written.
+
+    Attributes:
+        times: how many times its text is in the source.
+    """
 
     place: SegmentPlace
     data: Store
     lines: LinesOfOffsets
     rows: RowPlaces
     missing_columns: set[str] = field(default_factory=set)
+    times: int = 1
 
 
 class SegmentBuilder:
@@ -71,7 +76,7 @@ class SegmentBuilder:
                 self.damages.append(piece)
                 self._damaged_lines.append(error.position or 0)
             case SegmentPiece(place, data, lines, missing_columns, decoded, has_markers):
-                growing = self._growing(place)
+                growing = self._growing(place, int.from_bytes(data[:8]))
                 growing.data.append(data)
                 growing.lines.add(lines)
                 growing.missing_columns |= missing_columns
@@ -94,7 +99,7 @@ class SegmentBuilder:
 
     def _write(self, piece: SourceBatch) -> None:
         data = _encode(piece.batch, piece.records)
-        growing = self._growing(piece.place)
+        growing = self._growing(piece.place, piece.batch.base_offset)
         growing.data.append(data)
         growing.lines.add(_lines_of(piece))
         growing.missing_columns |= piece.missing_columns
@@ -104,10 +109,16 @@ class SegmentBuilder:
         if piece.size_bytes != len(data):
             growing.missing_columns.add(BYTES)
 
-    def _growing(self, place: SegmentPlace) -> _Growing:
+    def _growing(self, place: SegmentPlace, first_offset: int) -> _Growing:
+        """Return the segment of a place: the last one of its name if batches from an offset on continue that."""
         if place not in self._segments:
-            rows = RowPlaces(place.file, place.base_offset, self._damaged_lines)
-            self._segments[place] = _Growing(place, self._store(), LinesOfOffsets(self._store()), rows)
+            named = (one for one in self._segments.values() if place.log_line and one.place.is_named_like(place))
+            earlier = max(named, key=lambda one: one.place.log_line, default=None)
+            if earlier is not None and (earlier.lines.last or 0) < first_offset:
+                self._segments[place] = earlier
+            else:
+                rows = RowPlaces(place.file, place.base_offset, self._damaged_lines)
+                self._segments[place] = _Growing(place, self._store(), LinesOfOffsets(self._store()), rows)
         return self._segments[place]
 
     def _remark(self, words: str) -> None:
@@ -119,16 +130,20 @@ class SegmentBuilder:
         return f"{self.name}!{file}" if file else self.name
 
     def logs(self) -> list[PartitionLog]:
-        """Return each segment as a log of its own, in the order of the source; what it finds is among the damages."""
+        """Return the logs, in the order of the source; what it finds is among the damages.
+
+        Each segment is a log of its own, but those of a log whose partition is not told are together.
+        """
+        found = self._read_once()
         selection = CHOSEN if self._has_chosen_rows else PRINTED
         segments = (
             PartitionLog(growing.place.offsets_partition, (self._segment(growing),), selection=selection)
-            for growing in self._segments.values()
+            for growing in found
         )
-        for growing in self._segments.values():
+        for growing in found:
             self._tell_holes(growing.rows)
         if not self._has_chosen_rows:
-            return [*segments]
+            return _together([growing.place for growing in found], segments)
         with_holes = {str(damage.error.file) for damage in self.damages if isinstance(damage.error, LeftOut)}
         logs: list[PartitionLog] = []
         for item in with_ends_untold(segments, self._whole, with_holes, self._store):
@@ -137,6 +152,22 @@ class SegmentBuilder:
             else:
                 logs.append(item)
         return logs
+
+    def _read_once(self) -> list[_Growing]:
+        """Return the segments without those whose text is there again, up to its end or as far as it had come."""
+        found: list[_Growing] = []
+        for growing in dict.fromkeys(self._segments.values()):
+            contents = memoryview(growing.data.buffer())
+            for i, one in enumerate(found):
+                if growing.place.log_line and growing.place.is_named_like(one.place):
+                    size = min(len(contents), len(before := memoryview(one.data.buffer())))
+                    if contents[:size] == before[:size]:
+                        longer = one if size == len(contents) else growing
+                        found[i] = replace(longer, place=one.place, times=one.times + 1)
+                        break
+            else:
+                found.append(growing)
+        return found
 
     def _tell_holes(self, rows: RowPlaces) -> None:
         """Report what rows leave out: lost if markers are among them, which no choice by name leaves in."""
@@ -156,17 +187,30 @@ class SegmentBuilder:
         return {self._shown(one.place.file) for one in self._segments.values() if one.rows.is_whole}
 
     def _segment(self, growing: _Growing) -> Segment:
-        file, contents = self._shown(growing.place.file), growing.data.buffer()
-        if (times := _times(contents)) > 1:
-            self._remark(f"the same text of {file} is in it {times} times, and is read once")
+        place, contents = growing.place, growing.data.buffer()
+        file = self._shown(f"{place.file} (line {place.log_line})" if place.log_line else place.file)
+        if (times := _times(contents)) * growing.times > 1:
+            self._remark(f"the same text of {file} is in it {times * growing.times} times, and is read once")
             contents = memoryview(contents)[: len(contents) // times]
         return Segment(
             file,
-            growing.place.base_offset,
+            place.base_offset,
             contents,
             missing_columns=frozenset({POSITION, *growing.missing_columns}),
             lines=growing.lines,
         )
+
+
+def _together(places: Sequence[SegmentPlace], segments: Iterable[PartitionLog]) -> list[PartitionLog]:
+    """Return logs of one segment each, with those made one that are of a log whose partition is not told."""
+    found: dict[object, PartitionLog] = {}
+    for place, log in zip(places, segments, strict=True):
+        is_nameless = place.offsets_partition is None and place.base_offset is not None
+        key = place.log_line if is_nameless else place
+        earlier = found[key].segments if key in found else ()
+        joined = sorted((*earlier, *log.segments), key=lambda one: one.base_offset or 0)
+        found[key] = replace(log, segments=tuple(joined))
+    return [*found.values()]
 
 
 def _times(contents: Buffer) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offsets_log.dumps.positions import DecodedBatch
 from offsets_log.errors import CorruptRecordError, Damage
@@ -36,11 +36,17 @@ class SegmentPlace:
     Attributes:
         file: the segment's name in the source; "" if there is none.
         offsets_partition, base_offset: None if unknown.
+        log_line: line at which a log begins whose files have names that stood there before; 0 for the first.
     """
 
     file: str = ""
     offsets_partition: int | None = None
     base_offset: int | None = None
+    log_line: int = 0
+
+    def is_named_like(self, other: SegmentPlace) -> bool:
+        """Return whether the source has the same name for both."""
+        return replace(self, log_line=other.log_line) == other
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ that: coordinators write all other records, and tombstones of commits, outside o
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from offsets_log.dumps.dump_log_text import NotTold
-from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, header
+from offsets_log.dumps.source import Remark, SegmentPlace, SourceBatch, header, place_of
 from offsets_log.errors import Damage
 from offsets_log.log_format.batch import UNTOLD_ENDED_ID, UNTOLD_PRODUCER_ID
 from offsets_log.log_format.partition_log import OUTCOMES
@@ -120,6 +120,28 @@ class Lineless:
             words += f": {counted(self.untold, 'commit', 'commits')} of them may have been aborted, {CONSEQUENCE}"
         words += ". Next time keep the whole text of kafka-dump-log, not only some of its lines"
         yield Damage(NotTold(words, position=self.first), b"")
+
+
+@dataclass(slots=True)
+class Files:
+    """Logs in a text that names the files: another one begins where a name stands there again.
+
+    Attributes:
+        log_line: where the log begins whose files are named now; 0 for the first.
+    """
+
+    log_line: int = 0
+    _named: set[SegmentPlace] = field(default_factory=set)
+
+    def place_of(self, line: int, file: str) -> SegmentPlace | None:
+        """Return the place of a file that a line names; None for one of another topic."""
+        place = place_of(file)
+        if place is None:
+            return None
+        if place in self._named:
+            self.log_line, self._named = line, set()
+        self._named.add(place)
+        return replace(place, log_line=self.log_line)
 
 
 @dataclass(slots=True)

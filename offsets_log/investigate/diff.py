@@ -150,9 +150,10 @@ def why_columns(change: Change, removal: Removal | None, after: CoordinatorState
     """Return `WHY_COLUMNS` of a change."""
     group = after.groups.get(change.key[0])
     state = DEAD if group is None else group.state(after.profile)
+    missing_columns = after.missing_columns if group is None else after.missing_columns_of(group)
     tells_places = "record_offset" not in after.missing_columns
     return {
-        "group_state": None if "state" in after.missing_columns else state,
+        "group_state": None if "state" in missing_columns else state,
         "removed_record_offset": removal.record_offset if removal and tells_places else None,
         "removed_timestamp_ms": removal.time_ms if removal else None,
         "rule": removal.rule if removal else None,

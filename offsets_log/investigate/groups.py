@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
 from offsets_log.log_format.java_text import MalformedString
-from offsets_log.log_format.partition_log import OUTCOMES
+from offsets_log.log_format.partition_log import OUTCOMES, UNRECORDED_GROUPS
 from offsets_log.replay.coordinator_state import CoordinatorState
 from offsets_log.replay.group import CLASSIC, CONSUMER, SHARE, STREAMS
 from offsets_log.rows.missing_columns import with_following, without_missing_columns
@@ -55,7 +55,6 @@ def groups_rows(
         last_ms: group → time of its last activity, in epoch milliseconds.
         now_ms: the time from which ages are counted, in epoch milliseconds.
     """
-    missing_columns = with_following(state.missing_columns, FOLLOWING)
     commits: dict[str, list[int]] = {}
     for value in state.iter_served():
         commits.setdefault(value.group, []).append(value.commit_timestamp_ms)
@@ -80,6 +79,7 @@ def groups_rows(
             "offsets_partition": offsets_partition,
         }
         row |= {"group_base64": to_base64(group_id.raw)} if isinstance(group_id, MalformedString) else {}
+        missing_columns = with_following(state.missing_columns_of(group), FOLLOWING)
         rows.append(without_missing_columns(row, missing_columns | (OF_UNTOLD if group_id in untold else set())))
     return rows
 
@@ -102,7 +102,7 @@ DELETED_BY = {
 GROUPS_OF_A_COMMAND = 100
 
 
-NEEDED_FOR_DELETION = frozenset({"state", "is_transactional", OUTCOMES})
+NEEDED_FOR_DELETION = frozenset({"state", "is_transactional", OUTCOMES, UNRECORDED_GROUPS})
 """Columns without which it is unknown whether a group can be deleted."""
 
 

@@ -97,7 +97,8 @@ class BelowStart:
     """What the files of a log hold below its log start offset: deleted, and not read by a broker (``L-2``, ``J-1``).
 
     Attributes:
-        batches, records, size_bytes: of whole batches below it; a broker reads the one that it lies in.
+        batches, records, size_bytes: of whole batches below it; a broker reads the one that it lies in (``L-2``).
+        end_offset: the offset behind these batches; no broker reads what is before it.
     """
 
     offsets_partition: int | None
@@ -105,6 +106,7 @@ class BelowStart:
     batches: int = 0
     records: int = 0
     size_bytes: int = 0
+    end_offset: int = 0
 
     def in_words(self) -> str:
         """Say what was deleted, and whether it is still here."""
@@ -133,10 +135,11 @@ def below_start(log: PartitionLog) -> BelowStart | None:
     start = log.checkpoints.log_start_offset or 0
     if not start or log.topic is not None or not log.segments or (log.segments[0].base_offset or 0) > start:
         return None
-    batches = records = size_bytes = 0
+    batches = records = size_bytes = end = 0
     for batch in _batches_below(log, start):
         batches, records, size_bytes = batches + 1, records + batch.records_count, size_bytes + batch.size_bytes
-    return BelowStart(log.offsets_partition, start, batches, records, size_bytes)
+        end = batch.next_offset
+    return BelowStart(log.offsets_partition, start, batches, records, size_bytes, end)
 
 
 def _batches_below(log: PartitionLog, start: int) -> Iterator[RecordBatch]:

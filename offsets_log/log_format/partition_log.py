@@ -32,6 +32,15 @@ PRINTED = "a dump holds what was printed"
 OUTCOMES = "transaction outcomes"
 """Name in `Segment.missing_columns` where of some commits it is not told whether they took effect: these are the
 commits of `UNTOLD_PRODUCER_ID`."""
+UNRECORDED_GROUPS = "what groups without records are"
+"""Name in `Segment.missing_columns` where nothing tells what a group is of which only offsets are there."""
+OF_GROUPS = frozenset(
+    {
+        "type", "state", "protocol_type", "protocol", "leader", "generation", "group_epoch", "assignment_epoch",
+        "current_state_timestamp_ms", "topology_epoch", "topology", "members",
+    }
+)  # fmt: skip
+"""Columns of what groups' own records tell."""
 
 
 class Contents(Protocol):

@@ -154,7 +154,7 @@ def _group_rows(
 
     for group in state.groups.values():
         if group.has_record or "committed_offset" not in comparison.missing_columns:
-            yield group_row(group, state.profile, names, part.offsets_partition, state.missing_columns)
+            yield group_row(group, state.profile, names, part.offsets_partition, state.missing_columns_of(group))
 
 
 def _say_not_compared(comparison: Comparison, facts: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from offsets_log.rows.tables import Column, Row, partition_name
 from offsets_log.session.homes import Places
 from offsets_log.session.inputs import read_topic_ids
 from offsets_log.session.rules import Rules
+from offsets_log.session.share_offsets import say_of_share_groups
 from offsets_log.words import counted, given_time, rewinds_in_words
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ class OffsetHistory:
             f"{counted(counts.commits, 'commit')}, {rewinds_in_words(counts.rewinds, counts.begun_below)}, "
             f"{counted(counts.keys, 'topic partition')} of {counted(counts.groups, 'group')}"
             f"{self._rules.in_words(is_loaded=False)}",
-            found=counts.keys,
+            found=say_of_share_groups(self._session, counts.keys),
             names=[
                 *(() if asked.from_time is None else ("--from-time", given_time(asked.from_time))),
                 *(word for given in sorted(asked.topic_partition) for word in ("--topic-partition", str(given))),

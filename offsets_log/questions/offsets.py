@@ -14,6 +14,7 @@ from offsets_log.session.decide import DecideOptions, Open, decide_if_asked, say
 from offsets_log.session.homes import Places
 from offsets_log.session.lag import lag_logs, say_of_lag
 from offsets_log.session.rules import Rules
+from offsets_log.session.share_offsets import say_of_share_groups
 from offsets_log.words import counted
 
 if TYPE_CHECKING:
@@ -94,11 +95,12 @@ class Offsets:
             )
         say_of_hanging(session, self._opened)
         session.account.tell_loads(self.rules.profile.name, counts.partitions)
+        found = say_of_share_groups(session, counts.rows + counts.alone)
         of_them = f" ({counts.unknown} of them unknown)" if counts.unknown else ""
         session.account.finish(
             f"{counted(counts.rows, 'offset')}{of_them} of {counted(counts.groups, 'group')}, "
             f"{session.inputs.partitions_read}{self.rules.in_words()}",
-            found=counts.rows + counts.alone,
+            found=found,
         )
 
     def _settled(self) -> list[Row]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import filterfalse
 from operator import attrgetter
 
+from offsets_log.log_format.partition_log import OF_GROUPS, UNRECORDED_GROUPS
 from offsets_log.replay.group import Group
 from offsets_log.replay.groups import GROUP_METADATA, add_simple_groups, replay_timeline
 from offsets_log.replay.partial import GroupTopicPartition, OffsetAndMetadata, PartialState
@@ -68,6 +69,11 @@ class CoordinatorState:
     hidden_groups: frozenset[str] = frozenset()
     hidden_pending: tuple[OffsetAndMetadata, ...] = ()
     untold: frozenset[GroupTopicPartition] = frozenset()
+
+    def missing_columns_of(self, group: Group) -> frozenset[str]:
+        """Return columns of a group that the log's source does not have: of its own record it may have none."""
+        is_untold = UNRECORDED_GROUPS in self.missing_columns and not group.has_record
+        return self.missing_columns | OF_GROUPS if is_untold else self.missing_columns
 
     def iter_served(self) -> Iterator[OffsetAndMetadata]:
         """Yield the committed offsets of groups that exist."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from offsets_log.errors import OffsetsLogError
-from offsets_log.log_format.partition_log import OUTCOMES
+from offsets_log.log_format.partition_log import OUTCOMES, UNRECORDED_GROUPS
 from offsets_log.messages.consumer_protocol import CONSUMER_PROTOCOL_SUBSCRIPTION, decode_body
 from offsets_log.messages.registry import INT16, CoordinatorRecord, encode_coordinator_record
 from offsets_log.replay.coordinator_state import CoordinatorState
@@ -26,7 +26,7 @@ from offsets_log.words import DAY_MS
 
 NEEDED_COLUMNS = frozenset(
     {"commit_timestamp_ms", "expire_timestamp_ms", "current_state_timestamp_ms", "subscribed_topics", "state", OUTCOMES}
-)
+) | {UNRECORDED_GROUPS}
 """Columns that expiry depends on; it cannot be computed for a log whose source lacks one of them."""
 
 COMMIT_TIMESTAMP = "commit_timestamp"

@@ -205,6 +205,8 @@ def of_stranded(stranded: Iterable[Stranded]) -> Iterator[str]:
 def _of_groups(plan: Row) -> Iterator[str]:
     if active := [*dict.fromkeys(row["group"] for row in plan["groups"] if is_active(row["state"]))]:
         yield f"groups with running consumers ({len(active)}), which you must stop before you restore: {named(active)}"
+    if untold := [*dict.fromkeys(row["group"] for row in plan["groups"] if row["state"] is None)]:
+        yield f"groups of which nothing tells whether consumers are running ({len(untold)}): {named(untold)}"
     share = [*dict.fromkeys(row["group"] for row in plan["groups"] if row["type"] == SHARE)]
     if "share_offsets" in plan:
         yield from _of_share_offsets(plan["share_offsets"], share)

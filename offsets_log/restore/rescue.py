@@ -122,7 +122,7 @@ def partitions_needed(offsets: Sequence[Row], groups: Sequence[Row]) -> dict[str
     for group in groups:
         if group["type"] != STREAMS:  # whose assignments name subtopologies
             for member in group["members"] or ():
-                found += [(topic, number) for topic, number in member["assignment"] if topic in topics]
+                found += [(topic, number) for topic, number in member["assignment"] or () if topic in topics]
     needed: dict[str, int] = {}
     for topic, number in sorted(found):
         needed[topic] = number + 1

@@ -272,6 +272,8 @@ class Account:
                 f"not everything could be read: {self.corrupt - self.lacking} corrupt, {self.unsupported} unsupported"
                 + ("" if self._scope.quarantine else self.keeps_pieces)
             )
+        if self.inputs.logs and not self._bytes_to_read:
+            self.say("nothing was read: no file of these logs holds a byte of one; a copy may have been cut off")
         if 0 < self._bytes_to_read <= self.left_out_bytes and not found:
             self.say(f"no batch was found: this may be no log of Kafka. {WHAT_TO_GIVE}")
         elif not self.tells_brokers and (starts := list(self.inputs.iter_starts())):

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from offsets_log.words import counted
 
+SHARE_GROUP_METADATA = 11
+"""The record type that says that a share group exists."""
+
 if TYPE_CHECKING:
     from offsets_log.data_directory.copied_logs import CopiedLogs
     from offsets_log.data_directory.share_offsets import ShareGroupTopics, ShareOffsets
@@ -54,6 +57,34 @@ def share_topics_of(session: Session, groups: set[str]) -> ShareGroupTopics:
     for log in session.inputs.logs if groups else ():
         topics.add(aside.selected(log, selection, is_of_states))
     return topics
+
+
+def say_of_share_groups(session: Session, found: int) -> int | None:
+    """Say which share groups filters name where one fits nothing else: no offset of theirs is in the offsets topic.
+
+    Args:
+        found: how many rows the answer has.
+
+    Returns:
+        The same for `Account.finish`; None if share groups are all that was asked for.
+    """
+    from offsets_log.columnar.choose.selection import Selection
+    from offsets_log.events import Event
+
+    if found and not session.inputs.idle_filters:
+        return found
+    scope, shows_group = session.inputs.scope, session.inputs.shows_group
+    aside = session.bounded(scope.until_offset, scope.until_time).engine
+    groups: dict[str, bool] = {}
+    for log in session.inputs.logs:
+        for event in aside.selected(log, Selection(shows_group, record_types=frozenset())):
+            told = event.decoded if isinstance(event, Event) else None
+            if told is not None and told.record_type == SHARE_GROUP_METADATA and shows_group(told.group):
+                groups[told.group] = told.value is not None
+    if not (names := sorted(name for name, exists in groups.items() if exists)):
+        return found
+    session.account.say(f"share groups, whose offsets --table share-offsets shows: {', '.join(names)}")
+    return found if found or session.inputs.idle_filters else None
 
 
 def say_of_orphans(session: Session, rows: list[dict[str, object]]) -> None:

@@ -66,7 +66,7 @@ class Alignment:
 def align(pair: Pair, committed: Sequence[int]) -> Alignment:
     """Find where committed offsets are in the target."""
     asked = sorted(set(committed))
-    end = max(asked[-1], pair.source_end)
+    end = pair.source_end if pair.is_end_told else max(asked[-1], pair.source_end)
     first = _look(pair, asked, tb.WHOLE, end)
     if first is not None and not first.is_nothing and pair.target_end > pair.target_start:
         return first

@@ -63,7 +63,8 @@ class Pair:
         target_start: no earlier record of the target can be read.
         target_end: where its log ends.
         is_same_count: whether the topic has as many partitions on both sides, as far as that is known.
-        source_end: where the source's log is known to have ended.
+        source_end: where the source's log is known to have ended, if its copy ends before.
+        is_end_told: whether its broker said so when it stopped: then committed offsets from behind prove no records.
         is_compacted: whether the source's cleaner removed what lacks within segments without damage: of each key
             records before another one.
         ahead: passes on what an iterator yields, which another thread may have made already.
@@ -79,6 +80,7 @@ class Pair:
     ahead: Callable[[Iterator[Rows]], Iterator[Rows]] = field(default=lambda chunks: chunks)
     is_same_count: bool = True
     source_end: int = 0
+    is_end_told: bool = False
     is_compacted: bool = False
 
 

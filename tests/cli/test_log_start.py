@@ -113,3 +113,22 @@ def test_the_batch_that_the_log_start_lies_in_is_read() -> None:
         assert (found.records, found.batches, found.size_bytes) == (
             records, records // 2, sum(map(len, batches[: records // 2])),
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("within", [0, 1, 2])
+def test_rescue_doubts_what_no_broker_reads(within: int, recording: Callable[[str], Path], tmp_path: Path) -> None:
+    """Wherever in its batch the log start lies: the whole batch is read (``L-2``)."""
+    shutil.copytree(recording("kafka-4.3-mixed") / "log", tmp_path / "data")
+    served = rows("compact", tmp_path / "data", "-p", "3")
+    records = rows("decode", tmp_path / "data", "-p", "3")
+    base = {row["record_offset"]: row["batch_base_offset"] for row in records}
+    last = max(row["record_offset"] for row in served if row["record_offset"] - base[row["record_offset"]] == 2)
+    data = started_at(tmp_path / "data", 3, base[last] + within)
+    asked = ("-p", "3", "--to")
+    run("rescue", data, *asked, tmp_path / "to")
+    run("rescue", data, "--as-broker", *asked, tmp_path / "served")
+    offsets = [json.loads((tmp_path / name / "plan.json").read_text())["offsets"] for name in ("to", "served")]
+    marked = [json.loads(line) for line in (tmp_path / "to" / "doubtful.jsonl").read_text().splitlines()]
+    keys = [[(row["group"], row["topic"], row["partition"]) for row in found] for found in (marked, *offsets)]
+    assert sorted(keys[0] + keys[2]) == sorted(keys[1])
+    assert max(row["record_offset"] for row in marked) < base[last]

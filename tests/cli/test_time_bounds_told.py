@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from offsets_log.columnar import large
 from tests.builders import TIME, LogBuilder
-from tests.cli.runs import run
+from tests.cli.runs import rows, run
 from tests.conftest import read_json
 
 BOUND = str(TIME + 5_000)
@@ -154,3 +155,15 @@ def test_from_time_of_history_ends_nothing(data: Path) -> None:
     result = run("history", data, "-g", "*", "--from-time", str(TIME + 1))
     assert "behind" in result.stdout
     assert "is read only" not in result.stderr
+
+
+@pytest.mark.parametrize("partitions", ["0", "1", "2", "3", "0 1 2 3"])
+def test_a_log_that_begins_without_times_tells_its_end(partitions: str, recording: Callable[[str], Path]) -> None:
+    """As `info` has it: before 0.10 messages had no time."""
+    folder = recording("kafka-lifetime") / "log"
+    asked = [word for number in partitions.split() for word in ("-p", number)]
+    last_ms = max(row["last_timestamp_ms"] for row in rows("info", folder, *asked))
+    at_end = rows("compact", folder, *asked, "--until-time", "end-10s")
+    assert at_end == rows("compact", folder, *asked, "--until-time", str(last_ms - 10_000))
+    counted = rows("groups", folder, *asked, "--now", str(last_ms))
+    assert rows("groups", folder, *asked) == counted

@@ -146,3 +146,20 @@ def test_gaps_of_one_side_are_told_beside_damage_of_the_other(tmp_path: Path) ->
     assert result.exit_code == 3
     assert str(file) in result.stderr
     assert "offsets from 1060 to 1079 are in no segment" in result.stderr
+
+
+@pytest.mark.parametrize(("stop", "how"), [("clean", "exact"), ("none", "at least")])
+@pytest.mark.parametrize("beyond", [len(RECORDS) + 1, 5000])
+def test_an_offset_beyond_the_end_proves_nothing_missing_after_an_orderly_stop(
+    tmp_path: Path, stop: str, how: str, beyond: int
+) -> None:
+    """Else records may be missing at the source's end, and it is said of the source."""
+    source = write_source(tmp_path / "source", {("among", "orders", 0): 42, ("beyond", "orders", 0): beyond})
+    write_log(source / "orders-0", RECORDS)
+    if stop == "clean":
+        (source / ".kafka_cleanshutdown").touch()
+        (source / "replication-offset-checkpoint").write_text(f"0\n1\norders 0 {len(RECORDS)}\n")
+    write_log(tmp_path / "target" / "orders-0", RECORDS, SHIFT)
+    result, rows = run(source, tmp_path, "--target", tmp_path / "target")
+    assert {row["group"]: row["how"] for row in rows} == {"among": how, "beyond": "at least"}
+    assert (f"ends at offset {len(RECORDS)}, and a group has committed {beyond}" in result.stderr) is (how != "exact")

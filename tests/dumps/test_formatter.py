@@ -197,3 +197,71 @@ def test_mutated_lines_are_read_or_damage(name: str, data: st.DataObject) -> Non
         text[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     for damage in build_segments("x", bytes(text), "formatter").damages:
         assert damage.error.position
+
+
+OFFSET = {"version": 3, "data": {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5}}
+GROUP = {
+    "version": 3,
+    "data": {
+        "protocolType": "consumer", "generation": 3, "protocol": None, "leader": None, "currentStateTimestamp": 5,
+        "members": [],
+    },
+}  # fmt: skip
+
+
+def of_both(offsets: str, groups: str) -> bytes:
+    """Objects of both formatters, of groups with names of a letter."""
+    keys = [(1, {"group": name, "topic": "t", "partition": 0}, OFFSET) for name in offsets]
+    keys += [(2, {"group": name}, GROUP) for name in groups]
+    objects = ({"key": {"version": kind, "data": key}, "value": value} for kind, key, value in keys)
+    return "".join(map(json.dumps, objects)).encode()
+
+
+@pytest.mark.parametrize(("offsets", "groups"), [("s", "o"), ("so", "o"), ("abc", "bd"), ("o", "o"), ("o", "op")])
+def test_a_group_without_its_record_in_a_text_of_both_is_unknown(offsets: str, groups: str, tmp_path: Path) -> None:
+    text = of_both(offsets, groups)
+    found = {row["group"]: row for row in rows("groups", "-", stdin=text)}
+    unknown = {*offsets} - {*groups}
+    assert found.keys() == {*offsets, *groups}
+    for name, row in found.items():
+        facts = row["type"], row["state"], row["members"]
+        assert facts == ((None, None, None) if name in unknown else ("classic", "Empty", 0))
+    held = {row["group"]: row["state"] for row in rows("rebuild", "-", "--table", "groups", stdin=text)}
+    assert held == {name: row["state"] for name, row in found.items()}
+    for command in (("groups", "--now", "1"), ("rescue", "--to", tmp_path / "to")):
+        words = run(*command, "-", stdin=text).stderr
+        assert ("no record of its own, is unknown" in words) is bool(unknown), command
+    readme = (tmp_path / "to" / "README.txt").read_text()
+    assert ("which had some is not told" in readme) is bool(unknown)
+    assert ("No group had members then" in readme) is (not unknown)
+    expired = run("expire", "-", "--now", "1", stdin=text)
+    assert ("what groups without records are" in expired.stderr, expired.exit_code == 1) == (bool(unknown),) * 2
+
+
+def test_a_rescue_of_both_texts_together(tmp_path: Path) -> None:
+    """Lines of members tell no assignment."""
+    names = (f"{kind}-formatter-2.8.2-of-kafka-2.8" for kind in ("offsets", "groups"))
+    result = run("rescue", "--to", tmp_path / "to", "-", stdin=b"".join(map(captured, names)))
+    assert result.exit_code in (0, 3), result.stderr
+    assert "groups of which nothing tells whether consumers are running" in (tmp_path / "to/README.txt").read_text()
+
+
+STATE_KEYS = {
+    "__share_group_state": {"groupId": "s", "topicId": "Uj5wn_FqTXirEASvVZRY1w", "partition": 0},
+    "__transaction_state": {"transactionalId": "t"},
+}
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("value", [None, {"version": 0, "data": {"leaderEpoch": 0}}])
+@pytest.mark.parametrize("topic", STATE_KEYS)
+@pytest.mark.parametrize("name", ["type", "version"])
+def test_objects_of_other_topics_are_said_to_be_theirs(topic: str, name: str, value: object, number: int) -> None:
+    """The formatters of share groups' states and of transactions (KAFKA-17633) print the same form."""
+    other = json.dumps({"key": {name: number, "data": STATE_KEYS[topic]}, "value": value}).encode()
+    alone = run("compact", "-", stdin=other * 2)
+    assert (alone.exit_code, f"this is another topic, {topic}: no group" in alone.stderr) == (1, True)
+    beside = run("compact", "-", stdin=other + of_both("a", "a") + other)
+    assert (beside.exit_code, beside.stderr.count(f"2 objects are left out, of another topic: {topic}")) == (0, 1)
+    assert beside.stdout == run("compact", "-", stdin=of_both("a", "a")).stdout
+    assert run("compact", "-", stdin=other + b'{"key":{"type":1').exit_code == 3
