@@ -12,6 +12,7 @@ from offsets_log.broker.loading import ReplayInBulk
 from offsets_log.broker.outcome import Outcome, on_brokers, start_error
 from offsets_log.broker.recovery import has_nothing_beside, open_log
 from offsets_log.events import EVERYTHING, Until
+from offsets_log.log_format.late_batches import late_batches
 from offsets_log.log_format.partition_log import PartitionLog
 from offsets_log.release_names import rules_in_words
 from offsets_log.replay.profile import Profile
@@ -114,4 +115,6 @@ def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: 
         )
         for stop in stops
     )
-    return all(it.refusal is None and not it.cuts for it in opened)
+    last_batch = late_batches(log, 1)
+    ends = {batch.next_offset for batch in last_batch}
+    return all(it.refusal is None and not it.cuts and ends <= {it.end_offset} for it in opened)

@@ -1,7 +1,8 @@
-"""What the files beside segments prove of a log whose last segments are gone.
+"""What the files beside segments prove of a log whose last segments are gone, or shorter than they were.
 
-A broker makes a segment's ``.log`` first, so an index behind the last ``.log`` is that of a segment that is not here. A
-snapshot of producers is taken where the log ends (``CL-57``), so a log that ends before one once reached it.
+A broker makes a segment's ``.log`` first, so an index behind the last ``.log`` is that of a segment that is not here.
+The last segment once held what its own indexes name. A snapshot of producers is taken where the log ends (``CL-57``),
+so a log that ends before one once reached it.
 
 References: ``LogSegment.java`` (``open``), ``UnifiedLog.java`` (``roll``, ``close``).
 """
@@ -9,15 +10,23 @@ References: ``LogSegment.java`` (``open``), ``UnifiedLog.java`` (``roll``, ``clo
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Collection, Mapping
+from functools import partial
+from itertools import pairwise
 from operator import itemgetter
 
 from offsets_log.broker.indexes import TIME_ENTRY
 from offsets_log.data_directory.directory import Opener
-from offsets_log.data_directory.offset_index import OffsetIndex
+from offsets_log.data_directory.offset_index import ENTRY as OFFSET_ENTRY
+from offsets_log.disk.stored import Stored
 from offsets_log.errors import InputError
 
 _SNAPSHOT = re.compile(r"([0-9]{20})\.snapshot")
+LOOKED_AT = 64
+"""So many entries of an index have to rise for the last one to be believed."""
+MOST_FETCHED = 1 << 20
+"""A larger index in a store is not fetched to see where its segment ended."""
 _INDEX = re.compile(r"([0-9]{20})\.(index|timeindex)")
 
 
@@ -39,6 +48,13 @@ def reached_beside(
         indexes = {match[2]: match[0] for match in lone if match[1] == base}
         end = _end_by(int(base), {kind: beside[name] for kind, name in indexes.items()}, high_watermark)
         claims.insert(0, (end, f"{min(indexes.values())}, whose .log is not here,"))
+    for kind, last_offset_in in _LAST_OFFSET_IN.items():
+        name = f"{last_segment}.{kind}"
+        read = beside.get(name) if f"{last_segment}.log" in segments else None  # another file's, beside a .swap
+        if read is None or (isinstance(read, Stored) and read.size_bytes > MOST_FETCHED):
+            continue
+        if last := last_offset_in(_contents(read)):
+            claims.append((int(last_segment) + last + 1, name))
     return max(claims, key=itemgetter(0), default=None)
 
 
@@ -55,22 +71,26 @@ def _end_by(base_offset: int, indexes: Mapping[str, Opener], high_watermark: int
     return base_offset + (last + 1 if last > 0 or not (is_known_empty or is_noted_empty) else 0)
 
 
-def _contents(read: Opener) -> bytes:
+def _contents(read: Opener) -> memoryview:
     try:
-        return bytes(read())
+        return memoryview(read())
     except InputError:  # it is there, which says enough
-        return b"\x00"
+        return memoryview(b"\x00")
 
 
-def _last_in_index(data: bytes) -> int:
-    index = OffsetIndex(lambda at, size: data[at : at + size])
-    return max(0, index.entry(index.count - 1)[0]) if index.count else 0
+def _last_in(data: memoryview, entry: struct.Struct, offset_at: int) -> int:
+    """Return the last relative offset of an index; 0 of an empty one, and of one whose last entries do not rise."""
+    low, high = 0, len(data) // entry.size
+    while low < high:  # zeros are room that was made beforehand
+        middle = (low + high) // 2
+        is_used = any(data[middle * entry.size : (middle + 1) * entry.size])
+        low, high = (middle + 1, high) if is_used else (low, middle)
+    entries = [*entry.iter_unpack(data[max(0, low - LOOKED_AT) * entry.size : low * entry.size])]
+    is_rising = all(a <= b for one, two in pairwise(entries) for a, b in zip(one, two, strict=True))
+    return max(0, entries[-1][offset_at]) if entries and is_rising else 0
 
 
-def _last_in_time_index(data: bytes) -> int:
-    whole = data[: len(data) // TIME_ENTRY.size * TIME_ENTRY.size].rstrip(b"\x00")
-    count = -(-len(whole) // TIME_ENTRY.size)
-    return max(0, TIME_ENTRY.unpack_from(data, (count - 1) * TIME_ENTRY.size)[1]) if count else 0
-
-
-_LAST_OFFSET_IN = {"index": _last_in_index, "timeindex": _last_in_time_index}
+_LAST_OFFSET_IN = {
+    "index": partial(_last_in, entry=OFFSET_ENTRY, offset_at=0),
+    "timeindex": partial(_last_in, entry=TIME_ENTRY, offset_at=1),
+}

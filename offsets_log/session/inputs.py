@@ -31,7 +31,7 @@ from offsets_log.rows.asked_names import AskedNames
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.session.scope import Scope
-from offsets_log.session.stops import of_unread
+from offsets_log.session.stops import is_of_wrong_clock, of_unread
 from offsets_log.words import counted, shown_time
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ class Inputs(Beside):
         Args:
             option: what bounds by record offset instead.
         """
-        yield from of_unread(self.stops, option)
+        yield from of_unread(self.stops, option, self.newest_ms if self.are_open else None)
 
     @property
     def stops(self) -> list[tuple[PartitionLog, Stop]]:
@@ -285,7 +285,8 @@ class Inputs(Beside):
     @property
     def lacks_some_in_time(self) -> bool:
         """Whether batches within the bound by time are not read, as `iter_unread` tells."""
-        return any(stop.batches for _, stop in self.stops)
+        end_ms = self.newest_ms if self.are_open else None
+        return any(stop.batches or is_of_wrong_clock(stop, end_ms) for _, stop in self.stops)
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""

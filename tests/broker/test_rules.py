@@ -314,8 +314,8 @@ def test_where_nothing_tells_the_stop_both_are_answered(lone: Path) -> None:
     assert verdict["after_unclean_shutdown"]["log_end_offset"] == 4
     table = run("check", str(lone), "--loads-on", "4.3.0", "-o", "table").stdout.split("\n")
     assert [line.split() for line in table if line.strip().startswith("0 ")] == [
-        ["0", "clean", "all", "some", "9"],
-        ["0", "unclean", "all", "some", "4"],
+        ["0", "clean", "all", "some", "of", "what", "is", "left", "9"],
+        ["0", "unclean", "all", "some", "of", "what", "is", "left", "4"],
     ]
 
 

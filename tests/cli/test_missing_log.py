@@ -301,7 +301,7 @@ def test_a_log_start_explains_a_later_begin(recording: Recording, tmp_path: Path
     assert run("compact", tmp_path / "data").exit_code == 0
     start.write_text("0\n1\n__consumer_offsets 1 100\n")
     (line,) = told(run("compact", tmp_path / "data"))
-    assert "offsets 100 to 171 are missing (72 of the log): the log begins at 172 and should at 100" in line
+    assert "offsets 100 to 171 are missing (72 of the log): the first segment begins at 172 instead of 100" in line
 
 
 def test_what_a_bound_or_a_filter_leaves_out_is_not_missing(recording: Recording, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_every_command_with_the_option_tells_it(
     assert {TOLD, INSTEAD.format("--until-offset")} <= {*result.stderr.splitlines()}
     assert result.exit_code == 3
     assert run(command, data, *groups, "--until-time", BOUND, "-q").exit_code == 3
-    with_offset = run(command, data, *groups, "--until-time", BOUND, "--until-offset", "3")
+    with_offset = run(command, data, *groups, "--until-time", BOUND, "--until-offset", "2")
     assert ("is read only" in with_offset.stderr, with_offset.exit_code) == (False, 0)
     assert "is read only" not in run(command, data, *groups, "--until-time", str(TIME + 10**8)).stderr
     assert "is read only" not in run(command, data, *groups).stderr

@@ -30,7 +30,10 @@ def file(base_offset: int, suffix: str) -> str:
     ("beside", "high_watermark", "expected"),
     [
         ({}, None, None),
-        ({file(5, "index"): INDEX, file(2, "timeindex"): TIMES, "leader-epoch-checkpoint": b""}, None, None),
+        ({file(5, "index"): INDEX, file(2, "timeindex"): TIMES, "x": b""}, None, (14, file(5, "index"))),
+        ({file(5, "timeindex"): TIMES + ZEROS}, None, (15, file(5, "timeindex"))),
+        ({file(5, "index"): INDEX[::-1] + INDEX, file(5, "timeindex"): TIMES[12:] + TIMES[:12]}, None, None),
+        ({file(5, "index"): ZEROS, file(5, "timeindex"): b""}, None, None),
         ({file(5, "snapshot"): b"", file(7, "snapshot"): b""}, None, (7, file(7, "snapshot"))),
         ({file(6, "index"): INDEX}, None, (15, file(6, "index"))),
         ({file(6, "index"): INDEX + ZEROS, file(6, "timeindex"): TIMES + ZEROS}, None, (16, file(6, "index"))),
@@ -69,6 +72,8 @@ def test_an_index_that_cannot_be_read_is_of_a_segment_with_records_unless_someth
     ("files", "expected"),
     [
         ({name(0): segment(0, 1), file(2, "snapshot"): b""}, None),
+        ({name(0): segment(0, 1), file(0, "index"): INDEX}, (2, 8)),
+        ({name(0): b"", file(0, "timeindex"): TIMES}, (0, 9)),
         ({name(0): segment(0, 1), file(4, "snapshot"): b""}, (2, 3)),
         ({name(0): segment(0, 1), file(2, "index"): INDEX}, (2, 10)),
         ({file(0, "index"): INDEX, file(4, "snapshot"): b""}, (0, 8)),
