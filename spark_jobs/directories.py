@@ -143,7 +143,7 @@ class Directory:
         def do(files: Any, root: str) -> None:
             if files.type_name in WITH_DIRECTORIES:
                 files.create_dir(posixpath.dirname(f"{root}/{name}"), recursive=True)
-            files.move(f"{root}/{staged}", f"{root}/{name}")
+            _move(files, f"{root}/{staged}", f"{root}/{name}")
 
         self.ask(do)
 
@@ -193,7 +193,7 @@ class Directory:
         def take(files: Any, root: str) -> None:
             if files.type_name not in WITH_DIRECTORIES:
                 for file in place.names():
-                    files.move(f"{made}/{file}", f"{root}/{file}")
+                    _move(files, f"{made}/{file}", f"{root}/{file}")
             elif files.get_file_info(made).type == fs.FileType.Directory:  # else it was renamed, and nobody heard of it
                 if files.get_file_info(root).type == fs.FileType.Directory:
                     files.delete_dir(root)
@@ -206,3 +206,9 @@ class Directory:
             self.ask(take)
         finally:
             place.remove()
+
+
+def _move(files: Any, source: str, target: str) -> None:
+    """Move a file that nobody else writes; where it is gone it was moved before, and nobody heard of it."""
+    if not files.get_file_info(target).is_file or files.get_file_info(source).is_file:
+        files.move(source, target)

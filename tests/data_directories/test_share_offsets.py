@@ -110,7 +110,7 @@ def test_rescue_writes_where_share_groups_start_and_what_they_are_given_twice(
     assert told == starts
     assert "--group=s-half --topic=orders:0 --to-datetime 2026-11-22T" in script
     assert (to / "share-groups/left-out.jsonl").read_text() == ""
-    assert "140 records were done above it" in (to / "README.txt").read_text()
+    assert "140 records were done above it" in (to / "DETAILS.txt").read_text()
 
 
 @pytest.mark.parametrize(

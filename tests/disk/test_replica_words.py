@@ -180,7 +180,7 @@ def test_what_another_copy_holds_of_a_damaged_piece_is_told_with_how_to_see_it(t
     assert told == [
         f"offsets 0 to 1, damaged at offset 2 (position {2 * size} of /b/{name(0)}), {3 * size} bytes",
         f"it has offset 1 undamaged, where the chosen copy is damaged at position {size} of /a/{name(0)}: offsets-log "
-        "decode /b --until-offset 3:2 | tail -n 1 shows it",
+        "records /b --until-offset 3:2 | tail -n 1 shows it",
     ]
     shown = CliRunner().invoke(main, ["decode", f"{tmp_path}/b/__consumer_offsets-3", "--until-offset", "3:2"])
     assert json.loads(shown.stdout.splitlines()[-1])["record_offset"] == 1

@@ -232,7 +232,7 @@ def test_a_group_without_its_record_in_a_text_of_both_is_unknown(offsets: str, g
         words = run(*command, "-", stdin=text).stderr
         assert ("no record of its own, is unknown" in words) is bool(unknown), command
     readme = (tmp_path / "to" / "README.txt").read_text()
-    assert ("which had some is not told" in readme) is bool(unknown)
+    assert ("Which had some is not told" in readme) is bool(unknown)
     assert ("No group had members then" in readme) is (not unknown)
     expired = run("expire", "-", "--now", "1", stdin=text)
     assert ("what groups without records are" in expired.stderr, expired.exit_code == 1) == (bool(unknown),) * 2

@@ -260,7 +260,7 @@ def test_two_copies_are_compared_as_two_moments_of_one(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found == rows(b, "--from-offset", 5)
     assert "1 offset unchanged" in run(a, b).stderr
-    assert "B is the older copy" in run(b, a).stderr
+    assert "B ends earlier than A" in run(b, a).stderr
 
 
 def test_a_partition_that_one_copy_lacks_is_told_and_not_taken_for_deleted(tmp_path: Path) -> None:

@@ -297,11 +297,11 @@ def test_a_topic_id_is_written_as_a_broker_writes_it(recording: Callable[[str], 
 def test_a_folder_comes_with_the_steps_to_put_it_under_a_broker() -> None:
     """``CL-54``."""
     text = hand_over([12, 3], "HCJdBQf7Qv-GGlbH64RFkg")
-    assert "__consumer_offsets-3\n    __consumer_offsets-12\n" in text
+    assert "__consumer_offsets-3, __consumer_offsets-12" in text
     assert "says topic id HCJdBQf7Qv-GGlbH64RFkg" in text
     assert "--topic-id" in hand_over([0], None)
     assert "before anything else: __consumer_offsets-3, __consumer_offsets-12\n" in hand_over([12, 3, 4], None, [12, 3])
-    for name in (*CHECKPOINTS.values(), ".kafka_cleanshutdown", "partition.metadata", "-stray", "ISR"):
+    for name in (*CHECKPOINTS.values(), ".kafka_cleanshutdown", "partition.metadata", "-stray", "in sync"):
         assert name in text
     assert all(len(line) <= 120 for line in text.splitlines())
 

@@ -14,7 +14,7 @@ from offsets_log.replay.partition_for import partition_for
 from offsets_log.replay.profile import MODERN
 from offsets_log.restore import rpk
 from offsets_log.restore.doubts import RESTORED, UNTOLD, named, of_damage, of_plan, of_sources, of_stranded
-from offsets_log.restore.readme import readme
+from offsets_log.restore.readme import details, readme
 from offsets_log.rows.tables import Row
 from tests.builders import LogBuilder
 from tests.restore.plans import plan_of, row
@@ -96,7 +96,7 @@ PLANS: tuple[tuple[Row, list[str]], ...] = (
     ),
     (
         {"groups": [group("g", state="Stable"), group("h", state=None), group("i", state="dead")]},
-        ['groups with running consumers (1), which you must stop before you restore: "g"'],
+        ["with running consumers (1), which you must stop before", 'tells whether consumers are running (1): "h"'],
     ),
     (
         {"groups": [group("s", type="share")]},
@@ -189,8 +189,12 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
         ),
         ({"doubts": ["one", "two"]}, ["- one\n- two"], ["Nothing."]),
         ({"groups": [group("g")]}, ["No group had members then"], ["stop all of them"]),
-        ({"groups": [group("g", state="Stable")]}, ['These had some, and must be stopped first:\n\n  "g"'], []),
-        ({"groups": [group("g", state=None)]}, ["which had some is not told: stop all of them first"], []),
+        (
+            {"groups": [group("g", state="Stable")]},
+            ["1 group had some: DETAILS.txt names them, stop them first", '\n  "g"\n'],
+            [],
+        ),
+        ({"groups": [group("g", state=None)]}, ["Which had some is not told: stop all of them first"], []),
         ({"groups": [group("s", type="share")]}, ["The log has these, and nothing\ngives them back"], []),
         ({"share_offsets": []}, ["which was read: 0 places of 0 groups", "share-groups/run.sh"], ["not read here"]),
         (
@@ -207,13 +211,13 @@ def test_what_a_source_does_not_tell_is_said_column_by_column() -> None:
             ],
             [],
         ),
-        ({}, ["or a tool fails or waits:\n\n  (none)\n"], ["translation.jsonl"]),
+        ({}, ["\n  (none)\n"], ["translation.jsonl"]),
         ({"target": []}, ["target.jsonl"], ["translation.jsonl"]),
         ({"translation": []}, ["translation.jsonl"], ["target.jsonl"]),
     ],
 )
 def test_what_a_readme_says(facts: Row, said: Sequence[str], unsaid: Sequence[str]) -> None:
-    text = "".join(readme(plan_of() | facts, []))
+    text = "".join([*readme(plan_of() | facts, []), *details(plan_of() | facts, [])])
     assert [words for words in said if words not in text] == []
     assert [words for words in unsaid if words in text] == []
     title, line, *_ = text.splitlines()
@@ -222,7 +226,7 @@ def test_what_a_readme_says(facts: Row, said: Sequence[str], unsaid: Sequence[st
 
 @pytest.mark.parametrize("count", [1, 20, 21])
 def test_a_readme_shows_so_many_commands_and_says_that_there_are_more(count: int) -> None:
-    text = "".join(readme(plan_of(*(row(f"g{number}") for number in range(count))), []))
+    text = "".join(details(plan_of(*(row(f"g{number}") for number in range(count))), []))
     commands = {f"  {rpk.command(f'g{number}')}" for number in range(count)}
     assert len(commands.intersection(text.splitlines())) == min(count, 20)
     assert ("... and so on for the others" in text) is (count > 20)

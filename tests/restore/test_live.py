@@ -16,7 +16,7 @@ import pytest
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from offsets_log.restore.client_libraries import files
-from offsets_log.restore.readme import readme
+from offsets_log.restore.readme import details
 from tests.coordinator.broker import Broker
 from tests.restore import live
 from tests.restore.plans import plan_of, row
@@ -54,7 +54,7 @@ def test_the_snippet_for_kafka_python_sets_offsets_on_a_cluster_without_groups(a
     for name, pieces in files(rows):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("".join(pieces))
-    text = "".join(readme(plan_of(*rows), []))
+    text = "".join(details(plan_of(*rows), []))
     (code,) = re.findall(r"^  kafka-python.*?\n\n(.*?)\n\n  \S", text, re.MULTILINE | re.DOTALL)
     (tmp_path / "snippet.py").write_text(
         re.sub(r"^    ", "", code, flags=re.MULTILINE).replace("HOST:PORT", live.server(alone))

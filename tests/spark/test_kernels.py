@@ -30,7 +30,7 @@ SENT = """
 import pickle, sys
 pickle.load(sys.stdin.buffer)
 from offsets_log.columnar.needs import lacking
-print(len(lacking("folds.offsets.scan", "folds.inspection.locate")), len(lacking("events.kernels.fill")))
+print(len(lacking("folds.offsets.scan", "scan.gather.gather")), len(lacking("events.kernels.fill")))
 """
 
 
