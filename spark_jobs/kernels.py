@@ -5,7 +5,7 @@ A wheel of ``make wheel`` brings its kernels to wherever it is installed; others
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +16,13 @@ from offsets_log.columnar.large import is_large
 from offsets_log.columnar.needs import WITH, kernel_at, lacking
 
 LARGEST = {
-    "history": ("history.kernels.scan",),
-    "records": ("events.kernels.fill",),
-    "raw_records": ("shuffle.records.copy_records",),
-    "transactions": ("scan.gather.gather",),
+    "history": "history.kernels.scan",
+    "records": "events.kernels.fill",
+    "raw_records": "shuffle.records.copy_records",
+    "transactions": "scan.gather.gather",
 }
-"""Level → the kernels that large logs need for it, without those of `needs.WITH`; for others it is `REPLAY`."""
-REPLAY = ("folds.offsets.scan",)
+"""Level → the largest kernel that large logs need for it, with those of `needs.WITH`; for others it is `REPLAY`."""
+REPLAY = "folds.offsets.scan"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Kernels:
 
 def _kept(files: Mapping[str, bytes]) -> Kernels:
     for name, data in files.items():
-        file = file_of(kernel_at(REPLAY[0]).function).with_name(name)
+        file = file_of(kernel_at(REPLAY).function).with_name(name)
         if not file.exists():
             with suppress(OSError):
                 keep(file, data)
@@ -49,17 +49,15 @@ def _kept(files: Mapping[str, bytes]) -> Kernels:
 
 def kernels_for(*levels: str) -> Kernels:
     """Return those that this machine has for some levels."""
-    names = {name for largest, *also in map(_needed, levels) for name in (largest, *also, *WITH[largest])}
+    largest = dict.fromkeys(LARGEST.get(level, REPLAY) for level in levels)
+    names = largest.keys() | {name for one in largest for name in WITH[one]}
     files = [file_of(kernel_at(name).function) for name in names]
     return Kernels({file.name: file.read_bytes() for file in files if file.exists()})
 
 
 def compile_first(size_bytes: int, *levels: str) -> None:
     """Compile here what the largest log needs for some levels and is not kept."""
-    needed = [names for names in map(_needed, levels) if is_large(size_bytes, names[0])]
-    if lacked := dict.fromkeys(of.wanted for names in needed for of in lacking(*names)):
+    largest = dict.fromkeys(LARGEST.get(level, REPLAY) for level in levels)
+    needed = (one for one in largest if is_large(size_bytes, one))
+    if lacked := dict.fromkeys(of.wanted for one in needed for of in lacking(one)):
         make(list(lacked))
-
-
-def _needed(level: str) -> Sequence[str]:
-    return LARGEST.get(level, REPLAY)
