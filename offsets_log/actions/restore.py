@@ -19,10 +19,9 @@ from offsets_log.restore.plan import decode_plan
 from offsets_log.restore.policy import AHEAD, BEHIND, OUTSIDE, Policy
 from offsets_log.restore.rename import parse_renames, renamed
 from offsets_log.restore.undo import undo
-from offsets_log.rows.asked_names import AskedNames
+from offsets_log.rows.asked_names import AskedNames, idle_options
 from offsets_log.rows.tables import Row
 from offsets_log.session.account import EXIT_DAMAGED
-from offsets_log.session.inputs import idle_options
 from offsets_log.words import counted
 
 JOURNAL = "restore-journal.jsonl"

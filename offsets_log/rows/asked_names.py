@@ -131,3 +131,8 @@ def _squeezed(name: str) -> str:
         return "".join(name.split()).casefold()
     folded = unicodedata.normalize("NFKC", name).casefold()
     return "".join(sign for sign in folded if not sign.isspace() and unicodedata.category(sign) != "Cf")
+
+
+def idle_options(option: str, shows: AskedNames) -> list[str]:
+    """Return the option with each of its globs that no name fitted, as they may be given."""
+    return [f"{option} {shlex.quote(glob)}" for glob in shows.idle]

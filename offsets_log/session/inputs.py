@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import time
 from collections.abc import Collection, Iterable, Iterator, Set
 from copy import copy
@@ -27,7 +26,7 @@ from offsets_log.messages.named_groups import names_group
 from offsets_log.messages.other_topic import first_groups, is_of_another_topic
 from offsets_log.replay.partition_count import PartitionCount, count_of, count_of_groups
 from offsets_log.replay.partition_for import partition_for
-from offsets_log.rows.asked_names import AskedNames
+from offsets_log.rows.asked_names import AskedNames, idle_options
 from offsets_log.rows.shown import Shown
 from offsets_log.rows.tables import partition_name
 from offsets_log.session.scope import Scope
@@ -270,7 +269,7 @@ class Inputs(Beside):
         Args:
             option: what bounds by record offset instead.
         """
-        yield from of_unread(self.stops, option, self.newest_ms if self.are_open else None)
+        yield from of_unread(self.stops, option, self._end_within_bound)
 
     @property
     def stops(self) -> list[tuple[PartitionLog, Stop]]:
@@ -285,8 +284,13 @@ class Inputs(Beside):
     @property
     def lacks_some_in_time(self) -> bool:
         """Whether batches within the bound by time are not read, as `iter_unread` tells."""
-        end_ms = self.newest_ms if self.are_open else None
-        return any(stop.batches or is_of_wrong_clock(stop, end_ms) for _, stop in self.stops)
+        return any(stop.batches or is_of_wrong_clock(stop, self._end_within_bound) for _, stop in self.stops)
+
+    @property
+    def _end_within_bound(self) -> int | None:
+        """When the logs end, if the bound by time is not before that."""
+        until, end = self.scope.until_time, self.newest_ms if self.are_open else None
+        return end if until is not None and end is not None and until >= end else None
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
@@ -392,8 +396,3 @@ def read_topic_ids(file: str | None) -> dict[bytes, str]:
         return {Uuid.from_text(topic_id): str(name) for topic_id, name in names.items()}
     except (OSError, ValueError, AttributeError) as error:
         raise InputError(f"it is not a JSON object topic id -> name: {error}", file=file) from None
-
-
-def idle_options(option: str, shows: AskedNames) -> list[str]:
-    """Return the option with each of its globs that no name fitted, as they may be given."""
-    return [f"{option} {shlex.quote(glob)}" for glob in shows.idle]

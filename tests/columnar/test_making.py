@@ -150,7 +150,8 @@ def test_whoever_waits_for_kernels_can_go_at_once_and_nothing_stays(
     with at_work(cache, "-c", before + COMMAND, *COMPACT) as process:
         (os.killpg if is_of_group else os.kill)(process.pid, number)
         assert process.wait(timeout=PATIENCE_S) == status
-        assert not left(cache)
+        # A process that was killed may leave a lock that nobody holds: who compiles next removes it.
+        assert not [name for name in left(cache) if number != signal.SIGKILL or not name.endswith(".lock")]
 
 
 @in_proc
