@@ -115,6 +115,5 @@ def _is_opened_as_it_is(log: PartitionLog, stops: Collection[str], *, is_sound: 
         )
         for stop in stops
     )
-    last_batch = late_batches(log, 1)
-    ends = {batch.next_offset for batch in last_batch}
+    ends = {batch.next_offset for batch in late_batches(log, 1)}
     return all(it.refusal is None and not it.cuts and ends <= {it.end_offset} for it in opened)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from functools import partial
 from itertools import pairwise
@@ -80,12 +81,10 @@ def _contents(read: Opener) -> memoryview:
 
 def _last_in(data: memoryview, entry: struct.Struct, offset_at: int) -> int:
     """Return the last relative offset of an index; 0 of an empty one, and of one whose last entries do not rise."""
-    low, high = 0, len(data) // entry.size
-    while low < high:  # zeros are room that was made beforehand
-        middle = (low + high) // 2
-        is_used = any(data[middle * entry.size : (middle + 1) * entry.size])
-        low, high = (middle + 1, high) if is_used else (low, middle)
-    entries = [*entry.iter_unpack(data[max(0, low - LOOKED_AT) * entry.size : low * entry.size])]
+    size = entry.size
+    slots = range(len(data) // size)
+    end = bisect_left(slots, True, key=lambda slot: not any(data[slot * size : (slot + 1) * size]))  # room made before
+    entries = [*entry.iter_unpack(data[max(0, end - LOOKED_AT) * size : end * size])]
     is_rising = all(a <= b for one, two in pairwise(entries) for a, b in zip(one, two, strict=True))
     return max(0, entries[-1][offset_at]) if entries and is_rising else 0
 
