@@ -289,8 +289,9 @@ class Inputs(Beside):
     @property
     def _end_within_bound(self) -> int | None:
         """When the logs end, if the bound by time is not before that."""
-        until, end = self.scope.until_time, self.newest_ms if self.are_open else None
-        return end if until is not None and end is not None and until >= end else None
+        until = self.scope.until_time
+        end = None if until is None or not self.are_open else self.newest_ms
+        return None if until is None or end is None or until < end else end
 
     def iter_idle_bounds(self) -> Iterator[str]:
         """Yield a sentence for each bound that leaves out nothing, or all, and for each log that no time can bound."""
