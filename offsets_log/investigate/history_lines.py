@@ -6,7 +6,7 @@ decoded, and names that are not UTF-8, get their lines one by one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,7 @@ from offsets_log.columnar.sinks.letters import Letters
 from offsets_log.columnar.sinks.marks import NoTemplateError, Values
 from offsets_log.columnar.sinks.templates import Operation, Templates, program_of
 from offsets_log.columnar.sinks.text import Names, Text
-from offsets_log.investigate.bulk_history import OrderedHistory, entry_with
+from offsets_log.investigate.bulk_history import OrderedHistory, Read, entry_with
 from offsets_log.investigate.history_rows import history_row
 from offsets_log.investigate.holders import Holder, TopicIds
 from offsets_log.rows.tables import Row
@@ -53,7 +53,7 @@ class HistoryLines:
         keys = self.history.keys
         self._letters = Letters(lambda text: line(dict.fromkeys(NAMES, text)))
         self._names = Names([keys.groups.texts, keys.topics.texts], self._letters)
-        self._templates = Templates(self._program, KINDS * len(self.history.logs))
+        self._templates = Templates(partial(_program, self.history.logs, line), KINDS * len(self.history.logs))
 
     def pieces(self, *, only_rewinds: bool) -> Iterator[memoryview]:
         """Yield all lines, many at a time."""
@@ -88,23 +88,24 @@ class HistoryLines:
             places=self._names.places,
         )
 
-    def _program(self, number: int) -> list[Operation]:
-        """Return the program of a kind of entries of a log. Raises NoTemplateError."""
-        log_number, kind = divmod(number, KINDS)
-        if kind & IS_SLOW:
-            raise NoTemplateError
-        log, marks = self.history.logs[log_number].log, Values()
-        has = {name for bit, name in enumerate(OPTIONAL) if kind & k.ALL_MARKS << bit}
-        key = (marks.text(sk.NAME, k.GROUP), marks.text(sk.NAME, k.TOPIC), marks.number(sk.INT, k.KEY_PARTITION))
-        numbers = [marks.number(sk.LONG, column) for column in range(k.ENTRY_SIZE)]
-        numbers[k.MARKS] = kind % k.ALL_MARKS
-        for name, (column, nothing) in co.NOTHING.items():
-            if name not in has:
-                numbers[column] = nothing
-        metadata, holder = marks.text(sk.TEXT, k.METADATA_AT), _holder(marks, has) if "member_id" in has else None
-        entry = entry_with(numbers, key, metadata=metadata, topic_id=None, holder=holder)
-        row = history_row(entry, log.offsets_partition, TopicIds(), log.missing_columns)
-        return program_of(self.line(row), marks)
+
+def _program(logs: Sequence[Read], line: Line, number: int) -> list[Operation]:
+    """Return the program of a kind of entries of one of the logs. Raises NoTemplateError."""
+    log_number, kind = divmod(number, KINDS)
+    if kind & IS_SLOW:
+        raise NoTemplateError
+    log, marks = logs[log_number].log, Values()
+    has = {name for bit, name in enumerate(OPTIONAL) if kind & k.ALL_MARKS << bit}
+    key = (marks.text(sk.NAME, k.GROUP), marks.text(sk.NAME, k.TOPIC), marks.number(sk.INT, k.KEY_PARTITION))
+    numbers = [marks.number(sk.LONG, column) for column in range(k.ENTRY_SIZE)]
+    numbers[k.MARKS] = kind % k.ALL_MARKS
+    for name, (column, nothing) in co.NOTHING.items():
+        if name not in has:
+            numbers[column] = nothing
+    metadata, holder = marks.text(sk.TEXT, k.METADATA_AT), _holder(marks, has) if "member_id" in has else None
+    entry = entry_with(numbers, key, metadata=metadata, topic_id=None, holder=holder)
+    row = history_row(entry, log.offsets_partition, TopicIds(), log.missing_columns)
+    return program_of(line(row), marks)
 
 
 def _holder(marks: Values, has: set[str]) -> Holder:
